@@ -275,7 +275,7 @@ func (m *model) stage(parts []part, n int, live func(stage int) float64, limit f
 	if n > count {
 		return st, false
 	}
-	if m.looped() || !m.topHeavy(m.grid, m.bandwidth) {
+	if !m.topHeavy(m.grid, m.bandwidth) {
 		return m.evenly(parts, n, live, limit)
 	}
 	try := func(bound float64) (staging, bool) {

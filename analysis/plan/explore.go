@@ -53,11 +53,8 @@ func (s *search) explore(ctx context.Context, settings []setting, step func()) {
 
 // chained reports whether the setting can be bounded by the chains of its schedules.
 func (x *exploration) chained(set *setting) bool {
-	if set.pipe < 2 || set.form.layers == nil {
-		return false
-	}
 	gr, err := x.grid(*set)
-	return err == nil && (set.form.looped() || !set.form.topHeavy(gr, x.bandwidth))
+	return err == nil && set.form.level(gr, x.bandwidth)
 }
 
 // fastest is the time of the best plan so far; 0 where there is none.

@@ -143,7 +143,7 @@ func (s *search) pipelined(g *graph, gr *grid, pace []part) float64 {
 	}
 	var list []option
 	m := &model{graph: g, grid: gr}
-	heavy := !g.looped() && g.topHeavy(gr, s.bandwidth)
+	heavy := g.topHeavy(gr, s.bandwidth)
 	best := math.Inf(1)
 	for _, w := range s.ways(g, gr.pipe, gr.micro) {
 		if heavy {
@@ -196,7 +196,11 @@ func (s *search) order(w way) ([][]pipelining.Task, error) {
 
 // topHeavy reports whether what stands before or behind the layers takes as long as a layer if each op is divided as is best for it: then
 // stages have different numbers of layers. It does not depend on choices, so that bounds know it too.
+// Stages of a loop have equal numbers whatever stands around it.
 func (g *graph) topHeavy(gr *grid, bandwidth float64) bool {
+	if g.looped() {
+		return false
+	}
 	if gr.topHeavy == nil {
 		pace := g.pace(gr, load{recompute: None}, bandwidth)
 		whole := func(p *part) float64 { return p.forward + p.backward }

@@ -152,10 +152,15 @@ func (x *shares) common(y *shares, parts []part) float64 {
 // A course is how often a step does at least, and at most, what a layer with a number does, on a path of whichever of some schedules.
 type course struct{ least, most *shares }
 
+// level reports whether the layers are divided into stages that all have equally many of them, but for a rest.
+func (g *graph) level(gr *grid, bandwidth float64) bool {
+	return gr.pipe > 1 && g.layers != nil && !g.topHeavy(gr, bandwidth)
+}
+
 // course is that of all schedules of a setting: of each the path that has most in common with the longest path of the one that is best by
 // pace. It is nil where stages have different numbers of layers.
 func (s *search) course(g *graph, gr *grid, pace []part) *course {
-	if gr.pipe < 2 || g.layers == nil || !g.looped() && g.topHeavy(gr, s.bandwidth) {
+	if !g.level(gr, s.bandwidth) {
 		return nil
 	}
 	var all [][]*shares
