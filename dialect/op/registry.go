@@ -102,6 +102,14 @@ func OperandNumber(o *ir.Op, name string) int {
 	return -1
 }
 
+// operandNamed is the operand that stands for the parameter name; nil where it is left out.
+func operandNamed(o *ir.Op, name string) *ir.Value {
+	if i := OperandNumber(o, name); i >= 0 {
+		return o.Operands[i]
+	}
+	return nil
+}
+
 // Attr is the definition of attribute name, nil where the op has none of that name.
 func (d *Def) Attr(name string) *AttrDef {
 	if d == nil {

@@ -98,13 +98,6 @@ func SegmentBias(o *ir.Op) *ir.Value { return operandNamed(o, "bias") }
 // SegmentWeights are those of the elements of which a score of o, a dm.segment_attention, is the sum; nil: it has none.
 func SegmentWeights(o *ir.Op) *ir.Value { return operandNamed(o, "weights") }
 
-func operandNamed(o *ir.Op, name string) *ir.Value {
-	if i := OperandNumber(o, name); i >= 0 {
-		return o.Operands[i]
-	}
-	return nil
-}
-
 // last3 is the last dimension of operand i, a tensor of three.
 func last3(o *ir.Op, i int) dim.Dim {
 	if t := in(o, i); t.Rank() == 3 {

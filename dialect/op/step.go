@@ -16,12 +16,7 @@ const stepDoc = "With a step the numbers are those of the seed `SplitMix64(key(s
 	"they are the same on all devices and do not depend on what is fused."
 
 // StepOf is the operand with which o's seed is mixed, nil where it has none.
-func StepOf(o *ir.Op) *ir.Value {
-	if n := OperandNumber(o, stepParam.Name); n >= 0 {
-		return o.Operands[n]
-	}
-	return nil
-}
+func StepOf(o *ir.Op) *ir.Value { return operandNamed(o, stepParam.Name) }
 
 // stepProblem checks that the step is a scalar.
 func stepProblem(o *ir.Op) *Problem {
