@@ -242,30 +242,38 @@ func replaceAll(old, new *ir.Value) (edits []diag.Edit, ok bool) {
 
 // typeText is v's type as the text spells it, aliases kept.
 func (c *Context) typeText(v *ir.Value) string {
-	if o := v.Op; o != nil && origin.Tree(o) != nil && !origin.Tree(o).Sig.Empty() {
-		if sig, err := parse.Signature(origin.Tree(o).Text(c.Module.Src, origin.Tree(o).Sig)); err == nil {
-			switch {
-			case sig.Single && len(sig.Out) > 0:
-				return sig.Out[0].Text
-			case v.Index < len(sig.Out) && len(sig.Out) == len(o.Results):
-				return sig.Out[v.Index].Text
-			}
-		}
+	switch sig := c.spelledSignature(v.Op); {
+	case sig == nil:
+	case sig.Single && len(sig.Out) > 0:
+		return sig.Out[0].Text
+	case v.Index < len(sig.Out) && len(sig.Out) == len(v.Op.Results):
+		return sig.Out[v.Index].Text
 	}
 	return v.Type.String()
 }
 
 // operandText is the type of operand i of o as o's own signature spells it.
 func (c *Context) operandText(o *ir.Op, i int) string {
-	if sig, err := parse.Signature(origin.Tree(o).Text(c.Module.Src, origin.Tree(o).Sig)); err == nil {
-		switch {
-		case sig.Single && len(sig.Out) > 0:
-			return sig.Out[0].Text
-		case len(sig.In) == len(o.Operands):
-			return sig.In[i].Text
-		}
+	switch sig := c.spelledSignature(o); {
+	case sig == nil:
+	case sig.Single && len(sig.Out) > 0:
+		return sig.Out[0].Text
+	case len(sig.In) == len(o.Operands):
+		return sig.In[i].Text
 	}
 	return c.typeText(o.Operands[i])
+}
+
+// spelledSignature is the signature of o in the text; nil where there is none.
+func (c *Context) spelledSignature(o *ir.Op) *parse.Sig {
+	if o == nil || origin.Tree(o) == nil || origin.Tree(o).Sig.Empty() {
+		return nil
+	}
+	sig, err := parse.Signature(origin.Tree(o).Text(c.Module.Src, origin.Tree(o).Sig))
+	if err != nil {
+		return nil
+	}
+	return sig
 }
 
 // signature is the text after ":" for o in its shortest form, with the types of

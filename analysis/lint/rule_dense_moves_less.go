@@ -110,28 +110,30 @@ func (c *Context) crowded(v *ir.Value, t *types.Tensor) {
 	for _, o := range users[1:] {
 		f.Related = append(f.Related, diag.Related{Span: place(o), Message: "read here as well"})
 	}
-	product := denseProduct(v, dense)
-	if len(v.Uses) != uses || product == nil || c.entry(v.Op) == nil || origin.Tree(v.Op) == nil {
-		product = nil
-	} else {
+	made := len(v.Uses) == uses && v.Op != nil && c.entry(v.Op) != nil && origin.Tree(v.Op) != nil // for users alone, here
+	var product *ir.Op
+	if made {
+		product = denseProduct(v, dense)
+	}
+	title := "Make " + short(v) + " dense"
+	if product != nil {
 		dense.Name = v.Name
+	} else if conversion == nil {
+		title = "Read " + short(dense) + " in place of " + short(v)
 	}
 	var edits []diag.Edit
 	for _, o := range users {
 		edits = append(edits, c.readInstead(o, v, dense)...)
 	}
-	title := "Read " + short(dense) + " in place of " + short(v)
 	switch {
 	case product != nil:
-		title = "Make " + short(v) + " dense"
 		before, after = append(before, c.entry(v.Op)), append(after, cost.Replaced(c.Fn, c.Module, c.Bind, product, nil))
-		edits = append(edits, c.returnsDense(v, dense)...)
+		edits = append(edits, c.returnsDense(v, dense))
 	case conversion != nil:
-		title = "Make " + short(v) + " dense"
 		after = append(after, cost.Replaced(c.Fn, c.Module, c.Bind, conversion, nil))
 		at := origin.Tree(users[0]).Off
 		edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: c.written(conversion, c.spell) + "\n" + c.Module.Src.Indent(at)})
-	case len(v.Uses) == uses && c.entry(v.Op) != nil && origin.Tree(v.Op) != nil:
+	case made:
 		before = append(before, c.entry(v.Op))
 		edits = append(edits, c.remove(v.Op)...)
 	}
@@ -145,7 +147,7 @@ func (c *Context) crowded(v *ir.Value, t *types.Tensor) {
 // can have no such result.
 func denseProduct(v, dense *ir.Value) *ir.Op {
 	o := v.Op
-	if o == nil || !op.Valid(o) || len(o.Results) != 1 || o.Attr(op.ProductsAttr) == nil {
+	if !op.Valid(o) || len(o.Results) != 1 || o.Attr(op.ProductsAttr) == nil {
 		return nil
 	}
 	p := *o
@@ -156,11 +158,11 @@ func denseProduct(v, dense *ir.Value) *ir.Op {
 	return &p
 }
 
-// returnsDense are the edits that state the type of dense as the result's of the op that makes v.
-func (c *Context) returnsDense(v, dense *ir.Value) []diag.Edit {
+// returnsDense is the edit that states the type of dense as the result's of the op that makes v.
+func (c *Context) returnsDense(v, dense *ir.Value) diag.Edit {
 	tree := origin.Tree(v.Op)
 	sig := c.signature(v.Op, func(i int, _ *ir.Value) string { return c.operandText(v.Op, i) }, func(*ir.Value) string { return c.typeText(dense) })
-	return []diag.Edit{{Span: tree.Abs(tree.Sig), Text: sig}}
+	return diag.Edit{Span: tree.Abs(tree.Sig), Text: sig}
 }
 
 // takesDense reports whether o, which reads v, can read a dense tensor in its place and gives what it gave.
