@@ -11,6 +11,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/compile/cuda"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/suite"
@@ -378,10 +379,12 @@ var fewQueries = []attentionCase{
 func TestAttentionVariants(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
-	_, _, recorded := suite.Recording()
-	for i, elem := range []string{"f16", "f32"} { // the one on tensor cores, the other on vector units
-		if recorded || need.Turn(t, i, 2) {
-			t.Run(elem, func(t *testing.T) { agrees(t, of(elem, variants), 1<<(20*i)) })
+	for i, c := range []struct {
+		elem string
+		sms  int
+	}{{"f16", 1}, {"f32", 1 << 20}} { // the one on tensor cores, the other on vector units
+		if cuda.Turn(t, i, 2) {
+			t.Run(c.elem, func(t *testing.T) { agrees(t, of(c.elem, variants), c.sms) })
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/compile/suite"
+	"dmir/compile/cuda"
 	"dmir/testkit/need"
 )
 
@@ -25,7 +25,6 @@ func inTF32(cases []attentionCase) []attentionCase {
 func TestAttentionTF32(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
-	_, _, recorded := suite.Recording()
 	for i, c := range []struct {
 		name, arch string
 		cases      []attentionCase
@@ -35,7 +34,7 @@ func TestAttentionTF32(t *testing.T) {
 		{"small tiles", "sm_90a", append(depths(t, "f32")[1:4], fewQueries...), 1 << 20},
 		{"variants", "sm_80", slices.DeleteFunc(slices.Clone(variants), func(c attentionCase) bool { return c.name == "odd depth" }), 1},
 	} {
-		if !recorded && !need.Turn(t, i, 3) {
+		if !cuda.Turn(t, i, 3) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

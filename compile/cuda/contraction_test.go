@@ -15,7 +15,6 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/kernel"
 	"dmir/compile/schedule"
-	"dmir/compile/suite"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -285,8 +284,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 // turn adds the case if it is the one of n, of those that it is called with, that this run computes, or records them all.
 func (c *collection) turn(t *testing.T, p productCase, n int) {
 	t.Helper()
-	_, _, all := suite.Recording()
-	if c.turns++; all || need.Turn(t, c.turns, n) {
+	if c.turns++; Turn(t, c.turns, n) {
 		c.add(t, p, true)
 	}
 }

@@ -4,7 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
+
+	"dmir/compile/suite"
+	"dmir/testkit/need"
 )
+
+// Turn is need.Turn for cases that a recording has all of.
+func Turn(t *testing.T, i, n int) bool {
+	t.Helper()
+	_, _, recorded := suite.Recording()
+	return recorded || need.Turn(t, i, n)
+}
 
 // FormText is a function whose body is one kernel.
 type FormText struct{ Name, Text string }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/compile/suite"
 	"dmir/testkit/need"
 )
 
@@ -129,7 +128,6 @@ func (r longRow) of(elem string, rows, cols int) productCase {
 // results are close to the reference's.
 func TestLongRows(t *testing.T) {
 	t.Parallel()
-	_, _, recorded := suite.Recording()
 	c := newCollection(targetOf(t, "sm_100"))
 	sizes := []struct{ rows, cols int }{{2, 81920}, {3, 70001}, {5, 65544}}
 	elems := []string{"f32", "f16", "bf16"}
@@ -138,7 +136,7 @@ func TestLongRows(t *testing.T) {
 			if every := r.name == "softmax" || r.name == "cross_entropy" || r.name == "norm_gradient"; k > 0 && !every {
 				break
 			}
-			if !recorded && !need.Turn(t, i+k, 2) {
+			if !Turn(t, i+k, 2) {
 				continue
 			}
 			size, elem := sizes[(i+k)%len(sizes)], elems[(i/len(sizes)+k)%len(elems)]
