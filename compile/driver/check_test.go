@@ -31,6 +31,7 @@ func TestChecksOnDevices(t *testing.T) {
   return %y : tensor<2xf32>
 }`
 	for name, c := range map[string]struct{ text, fails string }{
+		"holds":            {string(example), ""},
 		"does not hold":    {strings.Replace(string(example), "3.618033988749895", "3.5", 1), "element [] is 3.61803398874989"},
 		"a constant":       {constant, ""},
 		"another constant": {strings.Replace(constant, "[1.0, 4.0]", "[1.0, 5.0]", 1), "element [1] is 4, expected 5"},
